@@ -166,7 +166,7 @@ fn conditions() -> Value {
     }})
 }
 
-/// What versions deleted and hold.
+/// The schema of the deletions that versions made and hold.
 fn deletions() -> Value {
     let count = || json!({"type": "integer", "format": "int64", "minimum": 0});
     json!({"type": "array", "items": {
@@ -189,7 +189,7 @@ fn dependencies() -> Value {
     }}})
 }
 
-/// What a definition says. Beyond kro's: `serviceAccountName`, `propagateWhen`, `orderBy` and
+/// The schema of a definition. Beyond kro's: `serviceAccountName`, `propagateWhen`, `orderBy` and
 /// `deletionBudget`.
 fn spec() -> Value {
     json!({

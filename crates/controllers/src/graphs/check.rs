@@ -34,7 +34,7 @@ pub enum DefinitionError {
     /// The way in which the definition leads back to itself, over others or not.
     #[error("{0}")]
     Circle(String),
-    /// Whose the kind is that the definition defines.
+    /// The kind belongs to another definition, or to nobody; this says to which.
     #[error("{0}")]
     KindIsTaken(String),
 }
@@ -79,7 +79,7 @@ impl DefinitionChecker {
         }
     }
 
-    /// Whose the kind is that a graph defines, if it is not the definition's.
+    /// Returns why the kind of a graph is not the definition's, if it is not.
     async fn kind_owner(&self, definition: &Value, graph: &Graph) -> Option<String> {
         let name = graph.crd()["metadata"]["name"].as_str().unwrap_or_default();
         let path = api::custom_kinds().object_path(&ObjectKey::cluster(name));

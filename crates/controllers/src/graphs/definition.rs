@@ -327,7 +327,7 @@ pub(super) async fn tell_propagation(
     }
 }
 
-/// Who says what versions deleted.
+/// The field manager of the deletions in the status of definitions.
 const DELETIONS: &str = "deltaplane.io/deletions";
 
 /// Writes what the versions of a definition deleted, and hold.
@@ -427,7 +427,7 @@ fn aside(definition: &Value, progress: &Progress) -> Vec<Condition> {
     untidied.chain(held).collect()
 }
 
-/// What versions of a definition hold, if they do.
+/// Returns the deletions that versions of a definition hold; none if they hold none.
 fn held_deletions(definition: &Value) -> Option<Condition> {
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
     let all = definition["status"]["deletions"].as_array();
